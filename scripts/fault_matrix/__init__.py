@@ -1,0 +1,1 @@
+"""The fault matrix: every fault many times, and a soak."""
