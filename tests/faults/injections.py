@@ -19,8 +19,10 @@ from typing import Literal
 from faults.stage import BOUND_S, KEEPALIVE, Call, Stage
 from support.processes import is_dead
 from support.session import wait_for
+from support.sshd import KEYS_EXCHANGED, Options
 
 REKEYED_BYTES = 190_000_000
+MOST_UNDER_ONE_KEY = (1 << 20) + (1 << 16)
 
 Trial = Callable[[Stage, random.Random], None]
 
@@ -182,9 +184,12 @@ def burst(stage: Stage, chance: random.Random) -> None:
 
 def rekey_under_output(stage: Stage, chance: random.Random) -> None:
     lines = 23_000_000
+    before = stage.server.log_text().count(KEYS_EXCHANGED)
     call = stage.run(f"seq {lines}")
     if len(call.out) < REKEYED_BYTES or hashlib.sha256(call.out).digest() != _digest_of_lines(lines):
         call.outcome = f"exit code: {len(call.out)} bytes came, and not those that were sent"
+    if stage.server.log_text().count(KEYS_EXCHANGED) - before < REKEYED_BYTES // MOST_UNDER_ONE_KEY:
+        call.outcome = "exit code: new keys were not exchanged every megabyte"
     call.out = b""
 
 
@@ -277,7 +282,9 @@ def _alive() -> Stage:
 
 
 def _rekeying() -> Stage:
-    return Stage(ssh_options={"RekeyLimit": "1M"})
+    """The server counts what it sends, and so asks after each megabyte exactly; the operator's side asks as well."""
+    limit: Options = {"RekeyLimit": "1M"}
+    return Stage({"LogLevel": "DEBUG1", **limit}, ssh_options=limit)
 
 
 def _limited(sessions: int) -> Callable[[], Stage]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from reach.errors import ConnectError
+from reach.ssh.transport import PACKET_BYTES, WINDOW_BYTES
 from support.login import connected, output_of, write_config
-from support.sshd import Options, Sshd
+from support.sshd import KEYS_EXCHANGED, Options, Sshd
 from support.transports import TRANSPORTS
 
 pytestmark = [pytest.mark.sshd, pytest.mark.transports(*TRANSPORTS)]
@@ -52,13 +53,19 @@ def test_the_address_family_decides_which_address_is_tried(server: Sshd, tmp_pat
             pass
 
 
-def test_new_keys_every_megabyte_cost_no_byte_of_two_hundred(make_sshd: Callable[..., Sshd], tmp_path: Path) -> None:
-    server = make_sshd({"LogLevel": "DEBUG1"})
+@pytest.mark.parametrize("whose", ["operator's", "server's"])
+def test_new_keys_every_megabyte_cost_no_byte_of_two_hundred(
+    make_sshd: Callable[..., Sshd], tmp_path: Path, whose: str
+) -> None:
+    """The server counts what it sends. When the operator's side asks, what its window allows may be on its way."""
+    limit: Options = {"RekeyLimit": "1M"}
+    server = make_sshd({"LogLevel": "DEBUG1", **(limit if whose == "server's" else {})})
     far = "seq 23000000"
     expected = hashlib.sha256(subprocess.run(far.split(), capture_output=True, check=True).stdout).hexdigest()
-    config = write_config(tmp_path / "config", server, {"RekeyLimit": "1M", "IdentityFile": server.client_key})
-    with connected(config) as link:
+    own = limit if whose == "operator's" else {}
+    with connected(write_config(tmp_path / "config", server, {**own, "IdentityFile": server.client_key})) as link:
         output = output_of(link, far)
     assert hashlib.sha256(output.encode()).hexdigest() == expected
     assert len(output) > 190_000_000
-    assert server.log_text().count("SSH2_MSG_KEXINIT received") > 100
+    beyond_the_limit = WINDOW_BYTES * 9 // 8 if whose == "operator's" else 2 * PACKET_BYTES
+    assert server.log_text().count(KEYS_EXCHANGED) >= len(output) // ((1 << 20) + beyond_the_limit)

@@ -27,6 +27,8 @@ from reach.ssh import namespace
 SSHD = "/usr/sbin/sshd"
 HOST_KEY_TYPES = ("ed25519", "rsa", "ecdsa")
 START_TIMEOUT_S = 20.0
+KEYS_EXCHANGED = "SSH2_MSG_KEXINIT received"
+"""What the log has of each exchange of keys with LogLevel DEBUG1."""
 _AS_ORDINARY_USER = """
 mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts &&
 mount --rbind /etc "$0/real-etc" && mount --bind "$0/etc" /etc &&
