@@ -56,11 +56,12 @@ def _first_bytes(path: str) -> bytes:
         posix.close(handle)
 
 
-def is_stream(path: str) -> bool:
-    """Whether PATH is a pipe, a socket or a device under whatever name: commands on their way, and no script file.
+def is_stream(script: str) -> bool:
+    """Whether SCRIPT is a pipe, a socket or a device under whatever name: commands on their way, and no script file.
 
     So is what an open descriptor stands for, whatever that is: a file on standard input is no script that was named.
     """
+    path = _script_file(script)
     if _names_descriptor(path):
         return True
     try:
@@ -68,6 +69,17 @@ def is_stream(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return kind not in (0o100000, 0o040000)
+
+
+def _script_file(name: str) -> str:
+    """What bash reads for the script NAME: the file of that name here, else the first readable one on PATH."""
+    if "/" in name or posix.access(name, posix.R_OK):
+        return name
+    for folder in posix.environ.get(b"PATH", b"").decode(*_CODEC).split(":"):
+        candidate = (folder or ".") + "/" + name
+        if posix.access(candidate, posix.R_OK):
+            return candidate
+    return name
 
 
 def _names_descriptor(path: str) -> bool:

@@ -255,6 +255,9 @@ class ServedCall:
                 return _failure(f"{reason}; it did not run"), {"outcome": "refused", "reason": reason}
             return _failure(f"{reason}; it may have run"), {"outcome": "unknown", "reason": reason}
         if exited is not None and is_whole:
+            if exited.status == 0 and course.output_failure:
+                reason = f"it ran, but not all of its output could be written here: {course.output_failure}"
+                return _failure(reason), {"outcome": "exited", "exit_status": 0, "reason": reason}
             if exited.status is not None:
                 return Answer.STATUS + bytes([exited.status]), {
                     "outcome": "exited",

@@ -34,6 +34,8 @@ class Sink:
         self._limit = 1 << 20
         self.is_broken = False
         """Nobody reads the other end, or what lies there takes no more."""
+        self.failure = ""
+        """Why output was not taken, where somebody may still look for it: the error's name."""
         try:
             self._inspect()
         except BaseException:
@@ -68,7 +70,10 @@ class Sink:
         except BlockingIOError:
             return 0
         except OSError as error:
-            self.is_broken = not self._may_lose or error.errno in _NOBODY_READS
+            nobody_reads = error.errno in _NOBODY_READS
+            self.is_broken = nobody_reads or not self._may_lose
+            if self.is_broken and not nobody_reads:
+                self.failure = error.strerror or str(error)
             return len(data)
 
     def close(self) -> None:

@@ -144,7 +144,7 @@ def test_env_i_with_only_path_and_home_still_reaches_the_target(session: ReachSe
     assert (done.returncode, done.stdout.strip().decode()) == (0, session.server.hostname)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link-to-stdin"])
+@pytest.mark.parametrize("kind", ["fifo", "link-to-stdin", "found-on-path"])
 def test_commands_on_their_way_under_a_file_name_are_no_script_of_this_machine(
     session: ReachSession, tmp_path: Path, kind: str
 ) -> None:
@@ -153,8 +153,16 @@ def test_commands_on_their_way_under_a_file_name_are_no_script_of_this_machine(
         os.mkfifo(name)
     else:
         name.symlink_to("/dev/stdin")
-    shim = str(session.bash)
-    done = subprocess.run([shim, str(name)], input=f"touch {ran}\n", capture_output=True, text=True, timeout=60)
+    given, path = ("stdin", "/dev:/usr/bin:/bin") if kind == "found-on-path" else (str(name), "/usr/bin:/bin")
+    done = subprocess.run(
+        [str(session.bash), given],
+        input=f"touch {ran}\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={"PATH": path},
+    )
     assert done.returncode == 125
     assert done.stderr.startswith("reach: session ")
     assert not ran.exists()

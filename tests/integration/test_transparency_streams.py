@@ -195,7 +195,7 @@ def test_every_kind_of_input_is_read(session: ReachSession, tmp_path: Path, kind
             )
 
 
-@pytest.mark.parametrize("kind", ["file", "append", "fifo", "socket", "null", "full"])
+@pytest.mark.parametrize("kind", ["file", "append", "fifo", "socket", "null"])
 def test_every_kind_of_output_is_written(session: ReachSession, tmp_path: Path, kind: str) -> None:
     import socket
 
@@ -220,7 +220,7 @@ def test_every_kind_of_output_is_written(session: ReachSession, tmp_path: Path, 
                 size += chunk.count(b"\n")
             assert (process.wait(), size) == (0, 100_000)
     else:
-        with open(f"/dev/{kind}", "wb") as stream:
+        with open("/dev/null", "wb") as stream:
             process = session.start("echo out", stdout=stream)
             process.stderr.close()
             assert process.wait() == 0
@@ -234,6 +234,17 @@ def test_output_that_a_full_disk_does_not_take_ends_the_writer(session: ReachSes
         process.stderr.close()
         assert process.wait(30) != 0
     assert b"0\n" not in said.splitlines(keepends=True)
+
+
+def test_success_is_not_claimed_for_output_that_a_full_disk_did_not_take(session: ReachSession) -> None:
+    with open("/dev/full", "wb") as full:
+        short = session.start("echo out", stdout=full)
+        assert short.wait(30) == 125
+        assert b"it ran, but not all of its output could be written here: No space left" in short.stderr.read()
+        failed = session.start("echo out; exit 3", stdout=full)
+        assert (failed.wait(30), failed.stderr.read()) == (3, b"")
+        short.stderr.close()
+        failed.stderr.close()
 
 
 def test_messages_that_a_full_disk_does_not_take_end_nobody(session: ReachSession) -> None:
