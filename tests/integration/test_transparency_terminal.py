@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.accounts import Account
+from support.processes import is_stopped
 from support.session import ReachSession, wait_for
 from support.sshd import Sshd
 from support.tty import Terminal
@@ -91,12 +92,13 @@ def test_ctrl_d_ends_the_input(session: ReachSession) -> None:
 def test_ctrl_z_stops_a_job_of_an_interactive_shell(session: ReachSession) -> None:
     with Terminal([str(session.bash), "--norc", "-i"], cwd=session.home) as terminal:
         terminal.send(b"PS1='$ '; sleep 4503\r")
-        wait_for(lambda: session.remote_pids("sleep", "4503"), "the sleep")
+        (sleep,) = wait_for(lambda: session.remote_pids("sleep", "4503"), "the sleep")
         terminal.send(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.send(b"fg\r")
         terminal.expect(b"fg\r\n")
         terminal.expect(b"sleep 4503")
+        wait_for(lambda: not is_stopped(sleep), "the sleep to have the terminal again")
         terminal.send(b"\x03")
         terminal.expect(b"$ ")
         terminal.send(b"exit 7\r")

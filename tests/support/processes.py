@@ -11,11 +11,21 @@ PATIENCE_S = 20.0
 
 def is_dead(pid: int) -> bool:
     """Whether PID has ended; one that nobody has waited for yet has."""
+    return _state(pid) in "ZX"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether PID is stopped and has not been continued yet."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """The letter in /proc, X for a process that is not there. Source: proc(5)."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return True
-    return status.rpartition(")")[2].split()[0] in "ZX"
+        return "X"
+    return status.rpartition(")")[2].split()[0]
 
 
 def eventually(is_so: Callable[[], bool]) -> bool:
