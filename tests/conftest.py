@@ -23,7 +23,7 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker in ("sshd", "gemini", "root"):
+    for marker in ("sshd", "gemini", "kerberos", "pkcs11", "root"):
         if item.get_closest_marker(marker) and (reason := missing_for(marker)):
             (pytest.fail if must_have_all() else pytest.skip)(reason)
 

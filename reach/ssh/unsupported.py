@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import stat
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +25,8 @@ def unsupported_settings(
     first_method = _one(options, "preferredauthentications").partition(",")[0]
     if first_method in ("gssapi-with-mic", "gssapi-keyex", "hostbased"):
         found.append(f"PreferredAuthentications {first_method}")
+    elif _one(options, "gssapiauthentication") in ("yes", "true") and _has_ticket():
+        found.append("GSSAPIAuthentication yes (a Kerberos ticket is there)")
     if agent_socket is None:
         found += [f"IdentityFile {file} (security key without an agent)" for file in identity_files if is_sk_file(file)]
     if live_master(options, expand):
@@ -66,6 +70,12 @@ def _one(options: Options, keyword: str) -> str:
 
 def _is_set(options: Options, keyword: str) -> bool:
     return _one(options, keyword) not in ("", "none")
+
+
+def _has_ticket() -> bool:
+    """Whether the operator's Kerberos tickets, if there are any, are still good. Source: klist(1), -s."""
+    klist = shutil.which("klist")
+    return klist is not None and subprocess.run([klist, "-s"], stdin=subprocess.DEVNULL).returncode == 0
 
 
 def _is_live_socket(path: Path) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 from reach.harness.install import installed
 from reach.harness.registry import get_harness
 from reach.paths import Paths
-from support import sshd
+from support import kerberos, sshd, token
 
 
 def must_have_all() -> bool:
@@ -32,6 +32,10 @@ def missing_for(marker: str) -> str | None:
         return sshd.is_available()
     if marker == "gemini" and not find_gemini():
         return "no Gemini CLI: set REACH_TEST_GEMINI to its path, or type: reach harness install gemini"
+    if marker == "kerberos":
+        return kerberos.is_available()
+    if marker == "pkcs11":
+        return token.is_available()
     if marker == "root" and os.geteuid() != 0:
         return "needs root"
     return None
