@@ -104,7 +104,7 @@ class AuditLog:
         try:
             with open(self._path, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_TAIL_BYTES))
-                lines = file.read().decode("utf-8", "replace").splitlines()
+                lines = file.read().splitlines()
         except OSError:
             return False
         found = (parse_entry(line) for line in lines)
@@ -123,7 +123,16 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def parse_entry(line: str) -> AuditEntry | None:
+def load_entries(path: Path) -> list[AuditEntry]:
+    """The entries of a log, the oldest first; none where there is no log yet."""
+    try:
+        lines = path.read_bytes().splitlines()  # of text it would end a line at U+2028 as well, which JSON may hold
+    except FileNotFoundError:
+        return []
+    return [entry for entry in map(parse_entry, lines) if entry]
+
+
+def parse_entry(line: bytes) -> AuditEntry | None:
     """The entry on one line of a log, or None for a line that is none (cut by a full disk)."""
     try:
         return parse_record(AuditEntry, load_json(line))

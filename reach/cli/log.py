@@ -67,17 +67,17 @@ def _tell_what_is_missing(paths: Paths, name: str) -> None:
         click.echo(f"reach: {lost} more could not be written to this log", err=True)
 
 
-def _read(path: Path) -> tuple[list[str], int]:
+def _read(path: Path) -> tuple[list[bytes], int]:
     """The log's whole lines, and where they end."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return [], 0
     end = content.rfind(b"\n") + 1
-    return content[:end].decode("utf-8", "replace").splitlines(), end
+    return content[:end].splitlines(), end
 
 
-def _following(path: Path, offset: int) -> Iterator[str]:
+def _following(path: Path, offset: int) -> Iterator[bytes]:
     """Lines as they are appended, until the reader or the operator has enough."""
     rest = b""
     while True:
@@ -89,8 +89,7 @@ def _following(path: Path, offset: int) -> Iterator[str]:
         except FileNotFoundError:
             pass
         *lines, rest = rest.split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace")
+        yield from lines
         time.sleep(POLL_S)
 
 

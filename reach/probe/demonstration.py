@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mock_server import MockServer, Script, Turn
-from reach.broker.audit import AuditEntry, parse_entry
+from reach.broker.audit import AuditEntry, load_entries
 from reach.errors import HarnessError
 from reach.harness.base import Harness
 from reach.harness.binary import read_version
@@ -51,7 +51,7 @@ def demonstrate(
     probe_script = script_for(harness.name)
     version = read_version(harness, binary, environment)
     turns = [Turn(calls=[probe_script.shell(command, version)]) for command in commands]
-    before = len(_audit(paths, session.name))
+    before = len(load_entries(paths.audit_log(session.name)))
     with MockServer(Script(turns=turns, closing=Turn(text=closing)), dialect=probe_script.dialect) as mock:
         stage = Stage(
             paths,
@@ -74,12 +74,4 @@ def demonstrate(
     if ended.exit_code != 0 or len(results) < len(commands):
         raise HarnessError(f"{harness.title} {ended.how} before the turn was over: {ended.last_words}")
     answer = printable(ended.stdout, lines=True).strip()
-    return Demonstration(answer, results, _audit(paths, session.name)[before:])
-
-
-def _audit(paths: Paths, session: str) -> list[AuditEntry]:
-    try:
-        lines = paths.audit_log(session).read_text("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return []
-    return [entry for entry in map(parse_entry, lines) if entry]
+    return Demonstration(answer, results, load_entries(paths.audit_log(session.name))[before:])

@@ -18,10 +18,10 @@ class RecordError(ValueError):
 
 
 def encode_record(record: Any, *, indent: int | None = None) -> bytes:
-    """RECORD, a dataclass, as a JSON object. Text that is no Unicode (a surrogate) becomes JSON's own escape."""
+    """RECORD, a dataclass, as a JSON object in ASCII: nothing in it ends a line for some reader (U+2028), or steers the
+    terminal that it is shown on."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(jsonable(record), ensure_ascii=False, indent=indent, separators=separators)
-    return text.encode("utf-8", "backslashreplace")
+    return json.dumps(jsonable(record), indent=indent, separators=separators).encode("ascii")
 
 
 def jsonable(record: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from reach.broker.audit import AuditEntry, parse_entry
+from reach.broker.audit import AuditEntry, load_entries
 from reach.broker.captured import run_captured
 from reach.broker.lifecycle import ensure_running
 from reach.broker.shim_folder import install_shim
@@ -180,11 +180,7 @@ class LiveSession:
     @property
     def audit_log(self) -> list[AuditEntry]:
         """What was run on the target in this session, oldest first."""
-        try:
-            lines = self.paths.audit_log(self.name).read_text("utf-8", "replace").splitlines()
-        except FileNotFoundError:
-            return []
-        return [entry for entry in map(parse_entry, lines) if entry]
+        return load_entries(self.paths.audit_log(self.name))
 
 
 def _program(harness: str, binary: Path | None) -> Path:

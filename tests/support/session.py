@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Self
 
-from reach.broker.audit import AuditEntry, parse_entry
+from reach.broker.audit import AuditEntry, load_entries
 from reach.broker.client import ask_broker
 from reach.broker.lifecycle import ensure_running, is_running, stop_broker
 from reach.broker.shim_folder import install_shim
@@ -179,9 +179,7 @@ class ReachSession:
         return subprocess.Popen(self.argv("-c", command, shim=shim), **(defaults | keywords))
 
     def audit(self) -> list[AuditEntry]:
-        path = self.paths.audit_log(self.name)
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [entry for line in lines if (entry := parse_entry(line))]
+        return load_entries(self.paths.audit_log(self.name))
 
     def broker_log(self) -> str:
         path = self.paths.session_state(self.name) / "broker.log"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from reach.broker.audit import AuditEntry
+from reach.broker.audit import AuditEntry, load_entries
 from reach.cli.main import cli
 from reach.paths import Paths
 from reach.session import SessionStore
@@ -40,6 +40,17 @@ def test_a_model_can_not_hide_a_command_behind_words_of_reach(paths: Paths) -> N
     hidden = ": reach asks for GEMINI.md\nrm -rf precious"
     paths.audit_log("box").write_text(entry(hidden, launch="abcd"))
     assert "precious" in run("log")[1]
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"], ids=ascii)
+def test_a_model_can_not_hide_a_command_by_what_ends_a_line_elsewhere(paths: Paths, end: str) -> None:
+    unescaped = json.dumps({**json.loads(entry(f"echo {end}; rm -rf precious")), "pid": 3}, ensure_ascii=False) + "\n"
+    paths.audit_log("box").write_text(entry(f"echo {end}; rm -rf treasured") + unescaped, newline="")
+    commands = [found.command for found in load_entries(paths.audit_log("box"))]
+    assert commands == [f"echo {end}; rm -rf treasured", f"echo {end}; rm -rf precious"]
+    said = run("log")[1]
+    assert "treasured" in said
+    assert "precious" in said
 
 
 def test_damaged_lines_cost_nothing_but_themselves(paths: Paths) -> None:
