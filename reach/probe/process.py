@@ -113,9 +113,11 @@ class HarnessProcess:
         """
         given_up = False
         deadline, progress = self._started + timeout_s, 0
-        while self._process.poll() is None and time.monotonic() < deadline and not given_up:
+        while self._process.poll() is None and not given_up:
             if count_progress is not None and (now := count_progress()) != progress:
                 deadline, progress = time.monotonic() + timeout_s, now
+            if time.monotonic() >= deadline:  # asked last: this process may itself have stood still meanwhile
+                break
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_S)
             given_up = is_hopeless is not None and is_hopeless(self._err.kept.decode("utf-8", "replace"))

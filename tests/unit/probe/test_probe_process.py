@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,10 @@ def test_progress_puts_the_time_limit_off() -> None:
         assert not process.wait(0.3, count_progress=lambda: next(counted)).timed_out
     with start("sleep", "600") as process:
         assert process.wait(0.3, count_progress=lambda: 1).timed_out
+
+
+def test_progress_made_while_this_process_stood_still_counts() -> None:
+    counted, standstill = iter(range(1000)), threading.Event()
+    with start("sleep", "1") as process:
+        ended = process.wait(0.1, lambda _: standstill.wait(0.2), count_progress=lambda: next(counted))
+    assert not ended.timed_out
