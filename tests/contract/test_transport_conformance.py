@@ -341,8 +341,8 @@ def test_a_target_that_is_not_there_is_told_at_once(connect: Callable[..., Conne
 
 def test_closing_leaves_no_process_on_either_side(connect: Callable[..., Connection], transport: str) -> None:
     with quiet_sshd() as server:
-        before = set(_ssh_pids())
         connection = connect(server)
+        assert bool(_ssh_pids(server)) == (transport == "openssh")
         courses = [Course(connection.start("cat", pty=pty)) for pty in (None, PtySize(80, 24))]
         connection.close()
         connection.close()
@@ -350,19 +350,20 @@ def test_closing_leaves_no_process_on_either_side(connect: Callable[..., Connect
             course.to_end()
             course.process.close()
         assert eventually(lambda: server.pids() == [server.pid])
-        assert eventually(lambda: set(_ssh_pids()) <= before)
+        assert eventually(lambda: not _ssh_pids(server))
 
 
-def _ssh_pids() -> list[int]:
-    names = [name for name in os.listdir("/proc") if name.isdecimal()]
-    return [int(name) for name in names if _command(name).startswith(("ssh\0", "/usr/bin/ssh\0"))]
+def _ssh_pids(server: Sshd) -> list[int]:
+    """The processes here that were told of SERVER's ssh_config: others on this machine use ssh as well."""
+    told = os.fsencode(server.config) + b"\0"
+    return [int(name) for name in filter(str.isdecimal, os.listdir("/proc")) if told in _command(name)]
 
 
-def _command(pid: str) -> str:
+def _command(pid: str) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return ""
+        return b""
 
 
 # --- what the operator's settings must not do
@@ -414,7 +415,7 @@ def test_slow_and_noisy_start_up_files_delay_a_process_and_no_other(connect: Cal
     with Account(files=files) as account, quiet_sshd({"SetEnv": "A=b"}, user=account.name) as server:
         connection = connect(server)
         account.write("slow", "")
-        slow = Course(connection.start("echo arrived"))
+        slow = Course(connection.start("echo arrived")).until(lambda c: b"noise" in c.out, "its start-up files")
         (account.home / "slow").unlink()
         assert run_on(connection, "echo quick").out == b"quick\n"
         assert bytes(slow.to_end().out).endswith(b"arrived\n")

@@ -169,8 +169,8 @@ def test_down_ends_what_runs_and_says_so(stage: Stage) -> None:
     assert stop_broker(stage.session.paths, "t")
     assert stage.finish(call).outcome == f"signal {signal.SIGTERM.value}"
     assert stage.finish(stubborn).outcome == f"signal {signal.SIGKILL.value}"
-    assert not stage.remote("sleep", "4505")
-    assert not stage.remote("sleep", "4506")
+    wait_for(lambda: not stage.remote("sleep", "4505"), "the end of the one")
+    wait_for(lambda: not stage.remote("sleep", "4506"), "the end of the other")
 
 
 def test_down_ends_though_the_target_is_silent(make_stage: MakeStage) -> None:

@@ -47,7 +47,7 @@ def test_the_remote_process_is_gone_once_the_shim_is(session: ReachSession, sign
     wait_for(lambda: session.remote_pids("sleep", seconds), "the remote sleep")
     process.send_signal(signal_number)
     process.communicate()
-    wait_for(lambda: not session.remote_pids("sleep", seconds), "the end of the remote sleep", timeout_s=2.0)
+    wait_for(lambda: not session.remote_pids("sleep", seconds), "the end of the remote sleep")
     assert process.returncode == -signal_number
 
 
@@ -56,8 +56,8 @@ def test_sigkill_of_the_shim_ends_a_remote_group_that_ignores_term(session: Reac
     wait_for(lambda: session.remote_pids("sleep", "4322"), "the remote sleeps")
     process.kill()
     process.communicate()
-    wait_for(lambda: not session.remote_pids("sleep", "4321"), "the end of the background sleep")
-    assert not session.remote_pids("sleep", "4322")
+    for seconds in ("4321", "4322"):
+        wait_for(lambda seconds=seconds: not session.remote_pids("sleep", seconds), f"the end of sleep {seconds}")
 
 
 def test_shim_starts_a_broker_that_is_not_there(
@@ -99,8 +99,7 @@ def test_a_command_whose_broker_is_killed_is_unknown_and_not_run_again(
     assert b"not run again" in stderr
     assert session.run("true").returncode == 0
     assert runs.read_text() == "x\n"
-    for pid in session.remote_pids("sleep", "4331"):
-        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not session.remote_pids("sleep", "4331"), "the end of what nobody waits for")
 
 
 def test_a_session_that_was_removed_refuses(make_session: Callable[..., ReachSession], target: Sshd) -> None:

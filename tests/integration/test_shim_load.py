@@ -41,14 +41,17 @@ def test_a_thousand_calls_and_32_at_once_leave_nothing_over(
         for _ in range(3):
             assert list(pool.map(run, range(32))) == [expected(number) for number in range(32)]
     assert session.broker_pid == pid
-    status = wait_for(lambda: _idle(session), "an idle broker")
-    workers, connections = status["warm_workers"], status["connections"]
-    wait_for(lambda: len(_shells(server)) == workers, f"{workers} waiting shells and no other")
-    after = _kinds(descriptors_of(pid))
-    assert after["pipe:"] <= before["pipe:"] + connections
-    # An inbox for each worker that waits, a socket and what ssh says for each connection: nothing of the calls'.
-    assert after["anon_inode:[eventfd]"] == workers
-    assert after["socket:"] <= before["socket:"] + connections
+
+    def is_rid_of_the_calls() -> bool:
+        """An inbox for each worker that waits, a socket and what ssh says for each connection, and no more."""
+        status, after = _idle(session), _kinds(descriptors_of(pid))
+        return (
+            status is not None
+            and after["anon_inode:[eventfd]"] == status["warm_workers"]
+            and all(after[kind] <= before[kind] + status["connections"] for kind in ("pipe:", "socket:"))
+        )
+
+    wait_for(is_rid_of_the_calls, "an idle broker that holds nothing of the calls")
     assert len(session.audit()) == 50 + 1000 + 96
 
 

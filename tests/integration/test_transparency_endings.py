@@ -84,6 +84,7 @@ def test_a_cancelled_command_s_children_end_with_it(session: ReachSession) -> No
 def test_a_job_with_a_session_of_its_own_outlives_the_cancelling(session: ReachSession) -> None:
     process = session.start("setsid sleep 4711 >/dev/null 2>&1 </dev/null & sleep 4712", start_new_session=True)
     [detached] = wait_for(lambda: session.remote_pids("sleep", "4711"), "the detached sleep")
+    wait_for(lambda: os.getsid(detached) == detached, "its session")
     wait_for(lambda: session.remote_pids("sleep", "4712"), "the sleep")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=20)

@@ -165,7 +165,7 @@ def test_a_background_process_is_seen_listed_and_ended_by_keys(perform: Callable
     screen.wait_for(f"│ {stage.host}")
     screen.type("C-l")
     screen.wait_for("Select Process")
-    assert session.remote_pids("sleep", "4.923")
+    wait_for(lambda: session.remote_pids("sleep", "4.923"), "one of its sleeps")
     screen.type("C-k")
     wait_for(lambda: not session.remote_pids("sleep", "4.923"), "the end of the background process", 60)
     wait_for(lambda: "Background process" not in screen.screen(), "the CLI to know", 60)

@@ -189,12 +189,13 @@ def test_errors_kept_apart_get_to_their_file(session: ReachSession, tmp_path: Pa
 
 
 def test_a_background_job_ends_with_its_terminal_as_it_does_here(session: ReachSession) -> None:
-    with _terminal(session, "sleep 4506 & nohup sleep 4507 >/dev/null 2>&1 & sleep 0.1; echo started") as terminal:
+    command = "sleep 4506 & trap '' HUP; sleep 4507 >/dev/null 2>&1 & trap - HUP; echo started"
+    with _terminal(session, command) as terminal:
         terminal.expect(b"started")
         assert terminal.finish()[0] == 0
-    assert session.remote_pids("sleep", "4507")
-    for pid in session.remote_pids("sleep", "4507") + session.remote_pids("sleep", "4506"):
-        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not session.remote_pids("sleep", "4506"), "the end of the job")
+    [kept] = wait_for(lambda: session.remote_pids("sleep", "4507"), "the job that hears of no hangup")
+    os.kill(kept, signal.SIGKILL)
 
 
 def test_a_password_prompt_reads_from_the_remote_terminal(session: ReachSession) -> None:

@@ -21,7 +21,9 @@ class FakeServer:
         """Raised by the next attempts to connect."""
         self.attempts = 0
         self.lingering = 0
-        """So many channels stay taken after they were closed, until `clear` is called."""
+        """So many channels stay taken after they were closed."""
+        self.clears_after = 0
+        """Until a connection has refused so many others."""
         self.terminals: Literal["work", "are refused", "cost the connection"] = "work"
         self.terminal_starts = 0
         self.lock = threading.Lock()
@@ -55,6 +57,8 @@ class FakeConnection:
         with self._server.lock:
             if len(self.processes) + self._server.lingering >= self._server.max_sessions:
                 self.refusals += 1
+                if self.refusals == self._server.clears_after:
+                    self._server.lingering = 0
                 raise ChannelOpenError("the server refused one more channel; its MaxSessions limits them")
             process = FakeProcess(self, command, is_pty=pty is not None)
             self.processes.add(process)

@@ -101,11 +101,10 @@ def test_taken_one_after_another_a_single_channel_is_enough(make_pool: Callable[
 def test_a_channel_that_the_server_still_clears_away_is_waited_for(make_pool: Callable[..., Pool]) -> None:
     server = FakeServer(max_sessions=1)
     made = make_pool(server, refillers=0)
-    server.lingering = 1
-    threading.Timer(0.1, lambda: setattr(server, "lingering", 0)).start()
+    server.lingering, server.clears_after = 1, 3
     made.discard(made.take())
     assert len(server.connections) == 1
-    assert server.connections[0].refusals
+    assert server.connections[0].refusals == 3
 
 
 def test_a_server_that_allows_no_channel_is_told_without_more_connections(make_pool: Callable[..., Pool]) -> None:
@@ -166,27 +165,43 @@ def test_a_silent_connection_gets_no_new_command_and_keeps_its_old_one(make_pool
     made.discard(new)
 
 
+class CountedLock:
+    """A lock that tells of everybody who comes to it."""
+
+    def __init__(self) -> None:
+        self.came = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def test_takers_who_wait_for_a_failing_attempt_fail_with_it(make_pool: Callable[..., Pool]) -> None:
     server = FakeServer()
     made = make_pool(server, refillers=0)
     server.connections[0].close()
-    begun, release = threading.Event(), threading.Event()
+    standing, release, attempts = CountedLock(), threading.Event(), []
 
     def slow_failure() -> None:
-        begun.set()
+        attempts.append(1)
         release.wait(20)
         raise ConnectError("no answer in time")
 
-    server.connect = slow_failure  # type: ignore[method-assign, assignment]
     made._connect = slow_failure  # type: ignore[assignment]
+    made._attempts._lock = standing  # type: ignore[assignment]
     with ThreadPoolExecutor(8) as takers:
         results = [takers.submit(made.take) for _ in range(8)]
-        begun.wait(20)
-        time.sleep(0.2)  # not to be waited for: the others stand at the lock
+        for _ in range(8):
+            assert standing.came.acquire(timeout=20)
         release.set()
         for result in results:
             with pytest.raises(ConnectError):
                 result.result(20)
+    assert len(attempts) == 1
 
 
 def test_a_login_that_failed_is_not_tried_again_before_a_command_asks(make_pool: Callable[..., Pool]) -> None:
