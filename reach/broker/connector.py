@@ -77,15 +77,12 @@ class Connector:
 
     def _connect_paramiko(self, settings: HostSettings, operator: Operator) -> Connection:
         from reach.ssh.connect import connect
-        from reach.ssh.keepalive import KeepaliveRule
+        from reach.ssh.keepalive import rule_for
         from reach.ssh.transport import InboxTransport, ParamikoConnection
 
         transport = connect(settings, operator, self._secrets, transport_class=InboxTransport)
         assert isinstance(transport, InboxTransport)
-        rule = KeepaliveRule()
-        if settings.keepalive_interval_s:
-            rule = KeepaliveRule(settings.keepalive_interval_s, max(1, settings.keepalive_max))
-        return ParamikoConnection(transport, rule)
+        return ParamikoConnection(transport, rule_for(settings))
 
     def _openssh_client(self, ssh: str, config: Path | None, agent: str | None) -> OpensshClient:
         from reach.ssh.openssh_connect import OpensshClient

@@ -65,9 +65,8 @@ def _bundle(package: Path) -> bytes:
 
 def _shim_file(paths: Paths, session: str, target: str, launch: str, library: Path) -> bytes:
     roots = [str(root) for root in (paths.state, paths.data, paths.cache, paths.runtime)]
-    mark = os.fsencode(SHIM_MARK).decode() if isinstance(SHIM_MARK, str) else SHIM_MARK.decode()
     lines = [
-        *_first_lines(mark + session),
+        *_first_lines(SHIM_MARK.decode() + session),
         "import sys, _signal",
         # a Ctrl-C from here on ends it as any program, and not with a traceback where the command's errors go
         "if _signal.getsignal(2) is _signal.default_int_handler:",

@@ -156,7 +156,6 @@ def _serve(folder: Path, has_own_hostname: bool, has_project: bool) -> None:
             "host_key": f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}",
             "client_key_path": str(client_key_path),
             "hostname": os.uname().nodename,
-            "pid": os.getpid(),
             "own_hostname": has_own_hostname,
         }
         try:

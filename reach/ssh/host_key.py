@@ -29,19 +29,17 @@ class HostKeyRecord:
     """The lines about the host under its own name."""
     portless: tuple[KnownHost, ...]
     """The lines about the name without its port: ssh takes them as proof, never as a contradiction."""
-    complaints: tuple[str, ...]
 
     @classmethod
     def load(cls, settings: HostSettings) -> HostKeyRecord:
         """Read the files that SETTINGS name. Raises: ConfigError."""
-        entries, complaints = load_known_hosts(settings.known_hosts_files)
+        entries = load_known_hosts(settings.known_hosts_files)
         name = settings.known_hosts_name
         bare = "" if settings.host_key_alias or settings.port == 22 else settings.hostname.lower()
         return cls(
             settings,
             tuple(entry for entry in entries if entry.matches(name)),
             tuple(entry for entry in entries if bare and entry.matches(bare)),
-            tuple(complaints),
         )
 
     def preferred_algorithms(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from reach.ssh.beat import to_next_beat_s
+from reach.ssh.host_settings import HostSettings
 from reach.ssh.packetizer import awake_clock_s
 
 PROBE_TIMEOUT_S = 5.0
@@ -25,6 +26,13 @@ class KeepaliveRule:
     def bound_s(self) -> float:
         """At most so long after its last sign of life a silent peer is given up: 60 s where nothing else is set."""
         return self.interval_s * (self.max_unanswered + 1)
+
+
+def rule_for(settings: HostSettings) -> KeepaliveRule:
+    """How a dead peer is noticed: as SETTINGS say, else as reach does."""
+    if not settings.keepalive_interval_s:
+        return KeepaliveRule()
+    return KeepaliveRule(settings.keepalive_interval_s, max(1, settings.keepalive_max))
 
 
 class Keepalive:

@@ -1,6 +1,6 @@
 """known_hosts files: their lines, which of them speak of a host, and one more line at the end.
 
-A line that can't be read is left out and reported; it never takes another line with it.
+A line that can't be read is left out; it never takes another line with it.
 Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT, OpenSSH 9.2.
 """
 
@@ -110,13 +110,12 @@ def _parse_line(line: str, file: Path, number: int) -> KnownHost:
     return KnownHost(file, number, marker, patterns, key)
 
 
-def load_known_hosts(files: Iterable[Path]) -> tuple[list[KnownHost], list[str]]:
-    """Read FILES, those that exist, in order: the usable lines, and what is wrong with the others.
+def load_known_hosts(files: Iterable[Path]) -> list[KnownHost]:
+    """Read FILES, those that exist, in order: the lines that can be used.
 
     Raises: ConfigError for a file that is there and can't be read: it may hold a revoked key.
     """
     known: list[KnownHost] = []
-    complaints: list[str] = []
     for file in dict.fromkeys(files):
         try:
             text = file.read_bytes().decode("utf-8", "surrogateescape")
@@ -124,12 +123,8 @@ def load_known_hosts(files: Iterable[Path]) -> tuple[list[KnownHost], list[str]]
             continue
         except OSError as error:
             raise ConfigError(f"{file} can't be read: {error.strerror}", fix=f"check it with: ls -l {file}") from error
-        for entry in parse_known_hosts(text, file):
-            if isinstance(entry, KnownHost):
-                known.append(entry)
-            else:
-                complaints.append(entry)
-    return known, complaints
+        known += [entry for entry in parse_known_hosts(text, file) if isinstance(entry, KnownHost)]
+    return known
 
 
 def matches_patterns(patterns: str, name: str) -> bool:

@@ -69,10 +69,6 @@ class OpensshConnection:
     def is_alive(self) -> bool:
         return not (self._has_ended or self._is_closing)
 
-    @property
-    def keepalive_rule(self) -> KeepaliveRule:
-        return self._keepalive.rule
-
     def answers(self) -> bool:
         if self._shared and self._open_channel() is None:
             return self.is_alive  # there is no question that would do no harm

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reach.ssh.host_settings import HostKeyPolicy, HostSettings
-from reach.ssh.keepalive import KeepaliveRule
+from reach.ssh.keepalive import rule_for
 
 DEFAULT_CONNECT_TIMEOUT_S = 30
 IDLE_END_S = 5
@@ -59,7 +59,7 @@ def _config(config_file: Path | None) -> list[str]:
 
 
 def _options(settings: HostSettings) -> list[str]:
-    rule = keepalive_rule(settings)
+    rule = rule_for(settings)
     options = {
         **_NEVER,
         "ConnectTimeout": settings.connect_timeout_s or DEFAULT_CONNECT_TIMEOUT_S,
@@ -69,13 +69,6 @@ def _options(settings: HostSettings) -> list[str]:
     if settings.host_key_policy is HostKeyPolicy.ACCEPT:  # ssh would go on with a key that has changed
         options["StrictHostKeyChecking"] = HostKeyPolicy.ACCEPT_NEW
     return [f"-o{keyword}={value}" for keyword, value in options.items()]
-
-
-def keepalive_rule(settings: HostSettings) -> KeepaliveRule:
-    """How a dead peer is noticed: as SETTINGS say, else as reach does."""
-    if not settings.keepalive_interval_s:
-        return KeepaliveRule()
-    return KeepaliveRule(settings.keepalive_interval_s, max(1, settings.keepalive_max))
 
 
 def _destination(settings: HostSettings) -> list[str]:

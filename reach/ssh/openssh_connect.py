@@ -9,8 +9,8 @@ from pathlib import Path
 
 from reach.errors import BrokerUnavailableError, TransportError
 from reach.ssh.host_settings import HostSettings
+from reach.ssh.keepalive import rule_for
 from reach.ssh.openssh import OpensshConnection
-from reach.ssh.openssh_argv import keepalive_rule
 from reach.ssh.openssh_askpass import AskpassSocket
 from reach.ssh.openssh_login import Login, Master, SshCall, end_stale_masters, make_folder
 from reach.ssh.openssh_mux import open_proxy
@@ -49,7 +49,7 @@ class OpensshClient:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return OpensshConnection(
-            master.proxy.socket, keepalive_rule(settings), end_master=master.end, knows_eow=master.is_openssh_there
+            master.proxy.socket, rule_for(settings), end_master=master.end, knows_eow=master.is_openssh_there
         )
 
     def _join(self, path: Path, settings: HostSettings) -> OpensshConnection | None:
@@ -62,7 +62,7 @@ class OpensshClient:
             except TransportError:
                 return None
             self._joined = OpensshConnection(
-                proxy.socket, keepalive_rule(settings), shared=SharedMaster(path)
+                proxy.socket, rule_for(settings), shared=SharedMaster(path)
             )
             return self._joined
 

@@ -39,10 +39,6 @@ class Secrets:
         with self._lock:
             self._answers.pop(("answer", account, prompt), None)
 
-    def clear(self) -> None:
-        with self._lock:
-            self._answers.clear()
-
     def _recall(self, *key: str) -> str | None:
         with self._lock:
             return self._answers.get(key)

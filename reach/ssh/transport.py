@@ -324,10 +324,6 @@ class ParamikoConnection:
     def is_alive(self) -> bool:
         return bool(self._transport.is_active())
 
-    @property
-    def keepalive_rule(self) -> KeepaliveRule:
-        return self._keepalive.rule
-
     def answers(self) -> bool:
         return self._keepalive.answers()
 

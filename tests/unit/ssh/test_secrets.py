@@ -39,8 +39,6 @@ def test_forgotten_answer_is_gone(secrets: Secrets) -> None:
     secrets.forget_answer("bob@box", "Password: ")
     secrets.forget_answer("bob@box", "never given")
     assert secrets.answer("bob@box", "Password: ") is None
-    secrets.clear()
-    assert secrets.passphrase(Path("/key")) is None
 
 
 def test_nobody_there_answers_nothing() -> None:
