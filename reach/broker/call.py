@@ -83,16 +83,20 @@ class ServedCall:
                     self._serve(held)
                 except RunHere:
                     self._answer(Answer.LOCAL)
-                except (ReachError, OSError) as error:
-                    if isinstance(error, OSError):
-                        log.exception("a call ended early")
-                        error = SessionError(f"the broker met {error.strerror or error}")
+                except Exception as error:  # a request's boundary: whatever it was, the shim and the log are told
+                    known = error if isinstance(error, ReachError) else self._unforeseen(error)
                     if self._is_sent:
-                        self._lose(error)
+                        self._lose(known)
                     else:
-                        self._refuse(error)
+                        self._refuse(known)
         except OSError as error:
             log.warning("a call ended early: %s", error)
+
+    @staticmethod
+    def _unforeseen(error: Exception) -> ReachError:
+        log.exception("a call ended early")
+        reason = error.strerror if isinstance(error, OSError) else None
+        return SessionError(f"the broker met {reason or str(error) or type(error).__name__}")
 
     def _serve(self, held: ExitStack) -> None:
         if len(self._descriptors) != 3:
