@@ -30,7 +30,7 @@ def env(name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
-    click.echo(f"PATH={shlex.quote(facts['shim_dir'])}:$PATH; export PATH")
+    click.echo(os.fsencode(f"PATH={shlex.quote(facts['shim_dir'])}:$PATH; export PATH"))  # the path's own bytes
     for key, value in facts.items():
         click.echo(f"# {key}: {plain(value)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from io import TextIOWrapper
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -87,6 +88,8 @@ def main() -> NoReturn:
     without_plugins()
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # closed by the caller: nobody wants to see it
+    elif isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # some locales lack what reach writes
     try:
         code: Any = cli.main(standalone_mode=False)
         sys.stdout.flush()

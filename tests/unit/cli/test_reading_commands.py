@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,6 +71,27 @@ def test_env_that_fails_makes_eval_fail_too(paths: Paths) -> None:
     code, said = run("env", "--session", "nosuch")
     assert code != 0
     assert said.splitlines()[0] == "false"
+
+
+def _reach(home: bytes, *words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, "-c", "from reach.cli.main import main; main()", *words]
+    environment = {**os.environb, b"REACH_HOME": home, b"PYTHONIOENCODING": encoding.encode()}
+    return subprocess.run(argv, env=environment, capture_output=True)
+
+
+def test_env_names_the_shims_folder_by_its_own_bytes(tmp_path: Path) -> None:
+    """Another name would be passed over on PATH, and the next `bash` be this machine's."""
+    home = os.fsencode(tmp_path) + b"/not utf-8 \xff"
+    SessionStore(Paths.below(Path(os.fsdecode(home)))).bind(parse_target("box"))
+    done = _reach(home, "env")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"PATH='" + home + b"/state/sessions/box/bin':$PATH; export PATH\n")
+
+
+def test_what_a_locale_lacks_is_written_out(tmp_path: Path) -> None:
+    done = _reach(os.fsencode(tmp_path), "--help", encoding="latin-1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2026" in done.stdout
 
 
 def test_a_damaged_session_can_be_forgotten(paths: Paths) -> None:
