@@ -86,6 +86,9 @@ class Paths:
     def session_state(self, name: str) -> Path:
         return self.state / "sessions" / name
 
+    def session_file(self, name: str) -> Path:
+        return self.session_state(name) / "session.json"
+
     def session_runtime(self, name: str) -> Path:
         return self.runtime / name
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
 from reach.cli.operator import TerminalOperator
-from reach.errors import ConfigError
+from reach.errors import ConfigError, ReachError
 from reach.paths import Paths
 from reach.session import Session, SessionStore
 from reach.target import parse_target
@@ -21,22 +22,31 @@ def bind_and_connect(
     Raises: TargetSyntaxError, SessionError's and TransportError's kinds.
     """
     store = SessionStore(paths)
-    known = set(store.names())
-    session = store.bind(parse_target(target), name)
-    current = replace(session, **_surroundings(), transport=transport or session.transport)
+    surroundings = _surroundings()
+    session, is_new = store.find_or_make(parse_target(target), name)
+    current = replace(session, **surroundings, transport=transport or session.transport)
     if current != session:
         store.save(current)
         _restart_if_changed(paths, session, current)
     try:
         connect(paths, current)
     except BaseException:
-        if session.name not in known:
-            from reach.broker.lifecycle import stop_broker
-
-            stop_broker(paths, session.name)
-            store.remove(session.name)
+        if is_new:
+            _give_up(paths, session.name)
         raise
     return store.load(session.name)
+
+
+def _give_up(paths: Paths, name: str) -> None:
+    """Undo a new session, unless somebody else has connected it meanwhile: a harness may run in it by now."""
+    from reach.broker.lifecycle import stop_broker
+
+    store = SessionStore(paths)
+    with suppress(ReachError):
+        if store.load(name).hostname is None:
+            stop_broker(paths, name)
+            if store.load(name).hostname is None:
+                store.remove(name)
 
 
 def _restart_if_changed(paths: Paths, before: Session, now: Session) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from reach.errors import (
@@ -46,7 +49,7 @@ class SessionStore:
 
     def load(self, name: str) -> Session:
         """Raises: SessionNotFoundError; SessionRecordError for a corrupt file or one of a newer reach."""
-        path = self._paths.session_state(name) / "session.json"
+        path = self._paths.session_file(name)
         if not NAME.fullmatch(name):
             raise SessionNotFoundError(name)
         try:
@@ -58,8 +61,8 @@ class SessionStore:
         return _parse_session(name, text)
 
     def save(self, session: Session) -> None:
-        folder = ensure_private_dir(self._paths.session_state(session.name))
-        write_private(folder / "session.json", encode_record(session, indent=2) + b"\n")
+        ensure_private_dir(self._paths.session_state(session.name))
+        write_private(self._paths.session_file(session.name), encode_record(session, indent=2) + b"\n")
 
     def bind(self, target: Target, name: str | None = None) -> Session:
         """The session for TARGET: the one that already has it, or a new one, saved.
@@ -69,6 +72,24 @@ class SessionStore:
 
         Raises: SessionExistsError, SessionRecordError.
         """
+        return self.find_or_make(target, name)[0]
+
+    def find_or_make(self, target: Target, name: str | None = None) -> tuple[Session, bool]:
+        """As bind; and whether the session is new, made by this call and no other."""
+        with self._taking_turns():
+            known = self.names()
+            session = self._bind(target, name)
+            return session, session.name not in known
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        """Two that bind at once must not both find a name free: the commands of one would run on the other's target."""
+        folder = ensure_private_dir(self._paths.state / "sessions")
+        with open(os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _bind(self, target: Target, name: str | None) -> Session:
         spelling = str(target)
         if name is not None:
             existing = self._load_if_there(name)

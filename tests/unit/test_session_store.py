@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +52,22 @@ def test_a_session_that_is_removed_leaves_nothing_in_the_runtime_folder(paths: P
     store.remove("box")
     assert sorted(path.name for path in paths.runtime.iterdir()) == [".homes", "box-a"]
     assert [link.name for link in paths.home_links.iterdir()] == ["box-a-0a1b2c3d"]
+
+
+def test_targets_that_are_bound_at_once_each_get_a_session_of_their_own(paths: Paths) -> None:
+    spellings = [f"box:/{number}" for number in range(16)] * 2
+    begin = threading.Barrier(len(spellings))
+
+    def bind(spelling: str) -> tuple[str, str, bool]:
+        begin.wait()
+        session, is_new = SessionStore(paths).find_or_make(parse_target(spelling))
+        return session.name, spelling, is_new
+
+    with ThreadPoolExecutor(len(spellings)) as pool:
+        bound = list(pool.map(bind, spellings))
+    assert {name for name, _, _ in bound} == set(SessionStore(paths).names())
+    assert all(SessionStore(paths).load(name).target == spelling for name, spelling, _ in bound)
+    assert sum(is_new for _, _, is_new in bound) == 16
 
 
 def test_a_name_held_by_another_target_is_never_taken(store: SessionStore) -> None:
