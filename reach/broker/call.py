@@ -138,6 +138,7 @@ class ServedCall:
         request, session = self._request, self._broker.session
         if request.session != session.name:
             raise SessionError(f"this is the broker of session {session.name!r}")
+        self._broker.check_session()
         if request.launch:
             self._launch = load_launch(self._broker.paths, session.name, request.launch)
             if self._launch is None:

@@ -25,6 +25,7 @@ def serve_control(broker: Broker, peer: socket.socket, request: ControlRequest) 
 
 def _up(broker: Broker, peer: socket.socket) -> dict[str, Any]:
     try:
+        broker.check_session()
         facts = broker.connect_facts(_Relayed(peer))
     except ReachError as error:
         return {"error": {"code": error.code, "message": error.message, "fix": error.fix}}

@@ -168,9 +168,12 @@ class _Server:
         peer.settimeout(None)
         if isinstance(request, RunRequest):
             ServedCall(self._broker, peer, request, descriptors).run()
-            return
-        _close_all(descriptors)
-        self._serve_control(peer, request)
+        else:
+            _close_all(descriptors)
+            self._serve_control(peer, request)
+        if not self._broker.is_of_session():
+            log.info("the session was removed and bound anew; ending")
+            self.stopping.set()
 
     def _serve_control(self, peer: socket.socket, request: ControlRequest) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from reach.broker.skeleton import listing_command
 from reach.broker.survey import Facts, survey
 from reach.broker.threads import Threads
 from reach.broker.worker import Worker
-from reach.errors import ReachError
+from reach.errors import BrokerUnavailableError, ReachError, SessionError
 from reach.paths import Paths, operator_home
 from reach.session import Session, SessionStore
 from reach.session.record import RecordError, encode_record, parse_record
@@ -60,6 +61,8 @@ class Broker:
         self._connector = Connector(paths, session)
         self.pool = Pool(lambda: self._connected(self._connector.connect(NobodyThere())))
         self._facts: Facts | None = None
+        self._file_seen: tuple[int, int] | None = None
+        """What told the session's file from others when it was last read."""
         self._attempts = Attempts()
         self._threads = Threads()
         self._in_flight = 0
@@ -77,6 +80,28 @@ class Broker:
     @property
     def facts(self) -> Facts | None:
         return self._facts
+
+    def is_of_session(self) -> bool:
+        """Whether the session's file is still that of this broker. One that was removed and bound anew may mean another
+        target; no file, or a damaged one, means none."""
+        name = self.session.name
+        try:
+            status = os.stat(self.paths.session_file(name))
+            if (seen := (status.st_ino, status.st_mtime_ns)) == self._file_seen:
+                return True
+            kept = SessionStore(self.paths).load(name)
+        except (OSError, SessionError):
+            return True
+        is_ours = (kept.target, kept.created) == (self.session.target, self.session.created)
+        self._file_seen = seen if is_ours else None
+        return is_ours
+
+    def check_session(self) -> None:
+        """Raises: BrokerUnavailableError where the session is another by now: this broker must serve nobody then."""
+        if not self.is_of_session():
+            raise BrokerUnavailableError(
+                "the session was bound anew while it was up, and what served it ends", fix="type that again"
+            )
 
     @property
     def transport(self) -> TransportChoice | None:
