@@ -19,13 +19,15 @@ def shorthand(context: click.Context, target: str, words: tuple[str, ...]) -> No
     from reach.harness.registry import harness_names
     from reach.paths import Paths
 
+    is_command = words[:1] == ("--",)  # as ssh reads `ssh HOST -- COMMAND`
+    words = words[is_command:]
     if not words:
         known = ", ".join(COMMANDS)
         raise click.UsageError(
             f"{target!r} is no command ({known}); for a target of that name type: reach up {target}", context.parent
         )
     paths = Paths.from_environment()
-    if words[0] in harness_names():
+    if words[0] in harness_names() and not is_command:
         session = bind_and_connect(paths, target, None)
         command = context.find_root().command
         assert isinstance(command, click.Group)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -80,3 +83,13 @@ def test_an_up_that_is_refused_before_it_connects_leaves_no_session(
     with pytest.raises(Exception, match="/nowhere/config"):
         binding.bind_and_connect(paths, "box", None)
     assert SessionStore(paths).names() == []
+
+
+@pytest.mark.parametrize("words", [["uname", "-s"], ["--", "uname", "-s"]], ids=["plain", "after-two-dashes"])
+def test_a_target_and_a_command_are_read_as_ssh_reads_them(server: Sshd, tmp_path: Path, words: list[str]) -> None:
+    code = "from reach.cli.main import main; main()"
+    environment = {**os.environ, "REACH_HOME": str(tmp_path), "REACH_SSH_CONFIG": str(server.config)}
+    argv = [sys.executable, "-c", code, server.alias, *words]
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    stop_broker(Paths.below(tmp_path), server.alias)
+    assert (done.stdout, done.stderr, done.returncode) == ("Linux\n", "", 0)
