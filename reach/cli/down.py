@@ -13,7 +13,8 @@ def down(name: str | None, every: bool, forget: bool) -> None:
     """End session NAME's broker, and with it its connections; the commands that still run there are cut off. Without
     NAME: of those that are up the one used last.
 
-    Its file and its audit log stay, unless you say --forget.
+    Its file and its audit log stay, unless you say --forget. Even then a shell that was wired by `reach env` keeps the
+    shim, which refuses: nothing of it runs here.
     """
     from reach.broker.lifecycle import is_running, stop_broker
     from reach.errors import ReachError, SessionError

@@ -22,6 +22,8 @@ from reach.session.record import RecordError, encode_record, load_json, parse_re
 from reach.target import Target, parse_target
 
 MAX_NUMBERED_VARIANTS = 1000
+SHIM_FOLDERS = ("bin", "lib")
+"""Of a session's own shim: its file, and its code."""
 
 
 class SessionStore:
@@ -116,11 +118,20 @@ class SessionStore:
     def remove(self, name: str) -> None:
         """Remove everything kept for session NAME, whose broker has ended; its file may be damaged.
 
+        Its shim stays, and refuses: a shell or a harness wired with it by hand would find this machine's bash next.
+
         Raises: SessionNotFoundError.
         """
         if name not in self.names():
             raise SessionNotFoundError(name)
-        shutil.rmtree(self._paths.session_state(name))
+        folder = self._paths.session_state(name)
+        for kept in sorted(folder.iterdir(), key=lambda each: each.name == "session.json"):  # the file last
+            if kept.is_symlink() or not kept.is_dir():
+                kept.unlink()
+            elif kept.name not in SHIM_FOLDERS:
+                shutil.rmtree(kept)
+        if not any(folder.iterdir()):
+            folder.rmdir()
         shutil.rmtree(self._paths.session_runtime(name), ignore_errors=True)
         for link in self._paths.home_links.glob(f"{name}-*"):
             if link.name.rpartition("-")[0] == name:

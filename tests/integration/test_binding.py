@@ -16,6 +16,7 @@ import pytest
 
 from reach.broker.captured import run_captured
 from reach.broker.lifecycle import is_running, stop_broker
+from reach.broker.shim_folder import install_shim
 from reach.cli import binding
 from reach.errors import BrokerUnavailableError, SessionError
 from reach.paths import Paths
@@ -67,6 +68,21 @@ def test_an_up_that_is_given_up_leaves_the_session_that_another_connected(
     with pytest.raises(KeyboardInterrupt):
         binding.bind_and_connect(paths, server.alias, "t")
     assert run_captured(paths, "t", "echo there").stdout == b"there\n"
+
+
+def test_what_a_forgotten_session_was_wired_into_never_finds_this_machines_bash(server: Sshd, paths: Paths) -> None:
+    binding.bind_and_connect(paths, server.alias, "t")
+    wired = {"PATH": f"{install_shim(paths, 't')}:/usr/bin:/bin"}
+    stop_broker(paths, "t")
+    SessionStore(paths).remove("t")
+    assert SessionStore(paths).names() == []
+    ran = subprocess.run(["bash", "-c", "uname -n"], env=wired, capture_output=True, text=True)
+    assert (ran.stdout, ran.returncode) == ("", 125)
+    assert "no session named 't'" in ran.stderr
+    assert ran.stderr.endswith("it did not run\n")
+    binding.bind_and_connect(paths, server.alias, "t")
+    ran = subprocess.run(["bash", "-c", "uname -n"], env=wired, capture_output=True, text=True)
+    assert (ran.stdout, ran.returncode) == (f"{server.hostname}\n", 0)
 
 
 def test_an_up_that_never_connected_leaves_no_session(server: Sshd, paths: Paths) -> None:
