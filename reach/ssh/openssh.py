@@ -23,6 +23,7 @@ from reach.ssh.wire_format import Reader, WireFormatError, string, uint32
 
 READ_BYTES = 1 << 17
 _PADDING_AND_TYPE = 2
+LEAVE_TIMEOUT_S = 2.0
 
 log = logging.getLogger("reach.openssh")
 
@@ -63,7 +64,8 @@ class OpensshConnection:
             is_alive=lambda: self.is_alive,
             give_up=self.close,
         )
-        threading.Thread(target=self._run, name="openssh", daemon=True).start()
+        self._reader = threading.Thread(target=self._run, name="openssh", daemon=True)
+        self._reader.start()
 
     @property
     def is_alive(self) -> bool:
@@ -145,8 +147,23 @@ class OpensshConnection:
             self._shared.settle()
         self._is_closing = True
         self._keepalive.stop()
+        self._take_leave()
         self._hang_up()
         self._end_master()
+
+    def _take_leave(self) -> None:
+        """Have the operator's master end this proxy while it can still write to it. One that can't goes on to use what
+        it freed for it, and breaks (OpenSSH 9.2)."""
+        if not self._shared:
+            return
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+            if threading.current_thread() is not self._reader:
+                self._reader.join(LEAVE_TIMEOUT_S)
+                return
+            self._socket.settimeout(LEAVE_TIMEOUT_S)
+            while self._socket.recv(READ_BYTES):
+                pass
 
     def _hang_up(self) -> None:
         """Wake whoever reads from the socket, or waits to write to it."""
@@ -176,6 +193,7 @@ class OpensshConnection:
             self._read_all()
         except WireFormatError as error:
             log.warning("the connection is given up: %s", error)
+            self._take_leave()
         except OSError:
             pass
         finally:

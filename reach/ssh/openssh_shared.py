@@ -17,8 +17,9 @@ from reach.ssh.openssh_mux import try_session
 
 MAX_CHANNELS = 4
 """Of the ten that sshd allows a connection by default: the operator's own sessions need some."""
-SETTLE_S = 0.05
+SETTLE_S = 0.2
 """After this a server has cleared away the session that was tried; nothing tells when it did."""
+ASK_TIMEOUT_S = 1.0
 CLOSE_TIMEOUT_S = 2.0
 
 
@@ -46,7 +47,7 @@ class SharedMaster:
             refusal = try_session(self._path)
             if refusal is not None:
                 raise ChannelOpenError(f"the server refused one more channel ({refusal}); its MaxSessions limits them")
-            if not ask(SETTLE_S):
+            if not ask(ASK_TIMEOUT_S):
                 threading.Event().wait(SETTLE_S)
             yield
 

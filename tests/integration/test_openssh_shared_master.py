@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reach.errors import ChannelOpenError
+from reach.ssh.openssh import OpensshConnection
 from reach.ssh.openssh_mux import is_master, open_proxy
 from reach.ssh.openssh_shared import MAX_CHANNELS
 from reach.ssh.process import Closed, Connection, Exited
@@ -72,6 +73,19 @@ def test_it_outlives_us_though_processes_run(serve: Callable[..., tuple[Sshd, Pa
         for _ in range(2):
             connection.start("cat")
     assert server.run("echo still there").stdout == b"still there\n"
+    assert is_master(path)
+
+
+def test_it_outlives_us_though_the_server_still_talks(serve: Callable[..., tuple[Sshd, Path]]) -> None:
+    """A master that can't write to a proxy which has gone uses that proxy's memory afterwards (OpenSSH 9.2)."""
+    server, path = serve()
+    for _ in range(3):
+        with connected_by("auto", server) as connection:
+            assert isinstance(connection, OpensshConnection)
+            process = connection.start("cat")
+            for _ in range(2000):
+                process.ask_for_a_sign()
+        assert server.run("echo still there").stdout == b"still there\n"
     assert is_master(path)
 
 
