@@ -43,11 +43,7 @@ def _ask_ssh(ssh: str, target: Target, config_file: Path | None) -> Options:
     argv = [ssh, "-G"]
     if config_file is not None:
         argv += ["-F", str(config_file)]
-    if target.port is not None:
-        argv += ["-p", str(target.port)]
-    if target.user is not None:
-        argv += ["-l", target.user]
-    argv += ["--", target.host]
+    argv += ssh_destination(target)
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=SSH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -63,6 +59,14 @@ def _ask_ssh(ssh: str, target: Target, config_file: Path | None) -> Options:
             fix=f"try: ssh -G {target.host}",
         )
     return parse_ssh_g(done.stdout)
+
+
+def ssh_destination(target: Target) -> tuple[str, ...]:
+    """TARGET in the words of ssh's command line. A user or a port that ssh_config would give is left to it: what
+    stands on the command line is met by `Match` too."""
+    user = ("-l", target.user) if target.user is not None else ()
+    port = ("-p", str(target.port)) if target.port is not None else ()
+    return (*user, *port, "--", target.host)
 
 
 def _reason(stderr: bytes) -> str:

@@ -67,6 +67,8 @@ class HostSettings:
     """Settings of this host or a jump host that this transport can't serve."""
     shared_master: Path | None
     """Where a master of the operator's own listens (ControlPath), if it may be used."""
+    destination: tuple[str, ...]
+    """The host on ssh's command line, with a user and a port only where the target or the jump names them."""
     ssh_command: str
     """What to type to log in with ssh alone."""
     up_command: str

@@ -41,7 +41,7 @@ def master_argv(ssh: str, settings: HostSettings, config_file: Path | None, sock
     argv += [*_options(settings), f"-oControlPersist={IDLE_END_S}"]
     if settings.jump:
         argv.append(f"-oProxyCommand={_jump_command(ssh, settings.jump, config_file)}")
-    return [*argv, *_destination(settings)]
+    return [*argv, *settings.destination]
 
 
 def _jump_command(ssh: str, settings: HostSettings, config_file: Path | None) -> str:
@@ -50,7 +50,7 @@ def _jump_command(ssh: str, settings: HostSettings, config_file: Path | None) ->
     argv.append("-oControlPersist=no")
     if settings.jump:
         argv.append(f"-oProxyCommand={_jump_command(ssh, settings.jump, config_file)}")
-    words = [_literally(shlex.join(argv)), "-W", "'[%h]:%p'", _literally(shlex.join(_destination(settings)))]
+    words = [_literally(shlex.join(argv)), "-W", "'[%h]:%p'", _literally(shlex.join(settings.destination))]
     return " ".join(words)
 
 
@@ -69,10 +69,6 @@ def _options(settings: HostSettings) -> list[str]:
     if settings.host_key_policy is HostKeyPolicy.ACCEPT:  # ssh would go on with a key that has changed
         options["StrictHostKeyChecking"] = HostKeyPolicy.ACCEPT_NEW
     return [f"-o{keyword}={value}" for keyword, value in options.items()]
-
-
-def _destination(settings: HostSettings) -> list[str]:
-    return ["-l", settings.user, "-p", str(settings.port), "--", settings.host]
 
 
 def _literally(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reach.errors import ConfigError
 from reach.ssh.algorithms import parse_algorithms
-from reach.ssh.config import Options
+from reach.ssh.config import Options, ssh_destination
 from reach.ssh.expansion import Expansion
 from reach.ssh.host_settings import HostKeyPolicy, HostSettings
 from reach.ssh.unsupported import live_master, unsupported_settings
@@ -92,6 +92,7 @@ class SettingsReader:
             unsupported=unsupported_settings(self._options, self._expand, identities, agent)
             + (jump.unsupported if jump else ()),
             shared_master=live_master(self._options, self._expand),
+            destination=ssh_destination(self._target),
             ssh_command=self._ssh_command(),
             up_command=f"reach up {replace(self._target, folder=None)}",
         )

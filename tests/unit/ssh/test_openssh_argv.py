@@ -120,3 +120,20 @@ def test_the_environment_has_our_way_to_ask_and_not_the_operators(tmp_path: Path
     assert made_of["KRB5CCNAME"] == "k"
     assert "SSH_AUTH_SOCK" not in ssh_environment(given, None, Path("/ask"), Path("/socket"))
     assert os.environ.get("SSH_ASKPASS") != "/ask"
+
+
+def test_match_meets_what_it_meets_for_ssh(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        'Match user eve\n    BindAddress 192.0.2.1\nMatch exec "test %p = 2222"\n    HostKeyAlias other\n'
+        "Host gate\n    User eve\n    Port 2222\nHost box\n    User eve\n    Port 2222\n    ProxyJump gate\n"
+    )
+    settings = settings_for(config)
+    assert settings.jump
+    for argv in (
+        master_argv("ssh", settings, config, tmp_path / "m"),
+        shlex.split(options_of(master_argv("ssh", settings, config, tmp_path / "m"))["proxycommand"]),
+    ):
+        options = options_of([word for word in argv if word not in ("-W", "[%h]:%p")])
+        assert (options["user"], options["port"]) == ("eve", "2222")
+        assert not {"bindaddress", "hostkeyalias"} & set(options)
