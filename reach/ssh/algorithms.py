@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 import paramiko
@@ -58,10 +58,15 @@ _OFFERED = {"Ciphers": CIPHERS, "MACs": MACS, "KexAlgorithms": KEY_EXCHANGES, "H
 
 
 def parse_algorithms(keyword: str, value: str | None) -> tuple[str, ...]:
-    """Read a list of algorithms; one that begins with +, - or ^ changes the default list."""
+    """Read a list of algorithms; one that begins with +, - or ^ changes the default list.
+
+    VALUE is None where nothing is said. An empty one is ssh's answer where a list had everything taken out.
+    """
     default = DEFAULTS[keyword]
-    if not value:
+    if value is None:
         return default
+    if not value:
+        return ()
     names = tuple(name for name in value.lstrip("+-^").split(",") if name)
     if value[0] == "+":
         return default + tuple(name for name in names if name not in default)
@@ -77,15 +82,23 @@ def available(keyword: str, wanted: Iterable[str], host: str) -> tuple[str, ...]
 
     Raises: ConfigError when none is left.
     """
-    offered = _OFFERED[keyword]
     wanted = tuple(wanted)
-    left = tuple(name for name in wanted if name in offered)
+    left = _in_common(keyword, wanted)
     if not left:
         raise ConfigError(
-            f"{keyword} for {host} allows only {','.join(wanted)}, none of which reach has",
-            fix=f"allow one of {','.join(offered)} for this host in ssh_config",
+            f"{keyword} for {host} allows only {','.join(wanted) or 'nothing'}, none of which reach has",
+            fix=f"allow one of {','.join(_OFFERED[keyword])} for this host in ssh_config",
         )
     return left
+
+
+def lists_without_any(wanted: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Those of WANTED, lists by keyword, of which paramiko has no algorithm."""
+    return (keyword for keyword, names in wanted.items() if not _in_common(keyword, names))
+
+
+def _in_common(keyword: str, wanted: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in wanted if name in _OFFERED[keyword])
 
 
 def quickest_first(ciphers: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class SettingsReader:
         return default if value in ("", "none") else parse_seconds(keyword, value)
 
     def _algorithms(self, keyword: str) -> tuple[str, ...]:
-        return parse_algorithms(keyword, self.one(keyword) or None)
+        return parse_algorithms(keyword, self.one(keyword) if keyword in self._options else None)
 
     def _methods(self) -> tuple[str, ...]:
         wanted = self.one("preferredauthentications")

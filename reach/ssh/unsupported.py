@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from reach.ssh.algorithms import lists_without_any, parse_algorithms
 from reach.ssh.config import Options
 from reach.ssh.expansion import Expansion
 from reach.ssh.revoked_keys import is_krl
@@ -20,7 +21,7 @@ def unsupported_settings(
     options: Options, expand: Expansion, identity_files: Iterable[Path], agent_socket: Path | None
 ) -> tuple[str, ...]:
     """Name every setting in OPTIONS that paramiko has nothing for, in the words of ssh_config."""
-    found = [f"{name} {_one(options, keyword)}" for keyword, name in _COMMANDS if _is_set(options, keyword)]
+    found = [f"{name} {_one(options, keyword)}" for keyword, name in _VALUES if _is_set(options, keyword)]
     found += [f"{name} yes" for keyword, name in _SWITCHES if _one(options, keyword) in ("yes", "true")]
     first_method = _one(options, "preferredauthentications").partition(",")[0]
     if first_method in ("gssapi-with-mic", "gssapi-keyex", "hostbased"):
@@ -31,6 +32,8 @@ def unsupported_settings(
         found += [f"IdentityFile {file} (security key without an agent)" for file in identity_files if is_sk_file(file)]
     if live_master(options, expand):
         found.append(f"ControlPath {_one(options, 'controlpath')} (a master is running)")
+    lists = {name: parse_algorithms(name.lower(), options.get(name.lower(), [None])[0]) for name in _ALGORITHM_LISTS}
+    found += [f"{name} {','.join(lists[name]) or 'of nothing'}" for name in lists_without_any(lists)]
     revocations = _one(options, "revokedhostkeys")
     if revocations not in ("", "none") and is_krl(expand.path(revocations)):
         found.append(f"RevokedHostKeys {revocations} (a binary list)")
@@ -51,8 +54,17 @@ def live_master(options: Options, expand: Expansion) -> Path | None:
     return path if _is_live_socket(path) else None
 
 
-_COMMANDS = (("pkcs11provider", "PKCS11Provider"), ("knownhostscommand", "KnownHostsCommand"))
-_SWITCHES = (("proxyusefdpass", "ProxyUseFdpass"), ("hostbasedauthentication", "HostbasedAuthentication"))
+_VALUES = (
+    ("pkcs11provider", "PKCS11Provider"),
+    ("knownhostscommand", "KnownHostsCommand"),
+    ("bindinterface", "BindInterface"),
+)
+_SWITCHES = (
+    ("proxyusefdpass", "ProxyUseFdpass"),
+    ("hostbasedauthentication", "HostbasedAuthentication"),
+    ("verifyhostkeydns", "VerifyHostKeyDNS"),
+)
+_ALGORITHM_LISTS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms")
 
 
 def is_sk_file(file: Path) -> bool:

@@ -193,6 +193,24 @@ class TestWithEitherReader:
         assert "id_sk" in settings(tmp_path, text).unsupported[0]
         assert settings(tmp_path, text, agent="/run/agent").unsupported == ()
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "BindInterface lo",
+            "VerifyHostKeyDNS yes",
+            "Ciphers chacha20-poly1305@openssh.com",
+            "MACs umac-128-etm@openssh.com",
+            "KexAlgorithms sntrup761x25519-sha512@openssh.com",
+        ],
+    )
+    def test_what_paramiko_has_nothing_for_is_unsupported(self, tmp_path: Path, line: str) -> None:
+        assert settings(tmp_path, f"Host box\n    {line}\n").unsupported == (line,)
+
+    def test_list_with_everything_taken_out_allows_nothing(self, tmp_path: Path) -> None:
+        found = settings(tmp_path, "Host box\n    Ciphers -*\n    PubkeyAcceptedAlgorithms -*\n")
+        assert (found.ciphers, found.pubkey_algorithms) == ((), ())
+        assert found.unsupported == ("Ciphers of nothing",)
+
     def test_gssapi_is_unsupported_where_it_comes_first(self, tmp_path: Path) -> None:
         found = settings(tmp_path, "PreferredAuthentications gssapi-with-mic,publickey\n")
         assert found.unsupported == ("PreferredAuthentications gssapi-with-mic",)
