@@ -26,6 +26,7 @@ from reach.broker.wrapper import SideFile, adapt, write_side_file
 from reach.errors import HarnessError, ReachError, SessionError
 from reach.session.launch import Launch, load_launch
 from reach.ssh.process import STDERR, STDOUT, PtySize
+from reach.ssh.remote_text import printable as escaped
 from reach.wire.frames import Answer, RunRequest, write_frame
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ class ServedCall:
         if said[:1] == NO_ROOM:
             return "the target has no folder where a command of this length could be put; it did not run"
         because = said[1:].decode("utf-8", "replace").strip().rpartition(": ")[2]
-        folder = printable(self._folder).encode("unicode_escape").decode()
+        folder = escaped(printable(self._folder))
         if because in ("", "No such file or directory"):
             return f"the folder '{folder}' is not there on the target; it did not run"
         return f"the folder '{folder}' on the target can't be entered ({because[:100]}); it did not run"

@@ -46,12 +46,12 @@ def test_a_folder_that_is_gone_on_the_target_is_named_and_nothing_runs(
     session: ReachSession, shim: LaunchedShim, tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
-    assert session.run("mkdir going; mkdir marker", shim=shim).returncode == 0
-    wait_for(lambda: (shim.workspace / "going").is_dir(), "the folder here")
-    assert session.run("rmdir going; mkdir later", shim=shim).returncode == 0
+    assert session.run("mkdir gôing; mkdir marker", shim=shim).returncode == 0
+    wait_for(lambda: (shim.workspace / "gôing").is_dir(), "the folder here")
+    assert session.run("rmdir gôing; mkdir later", shim=shim).returncode == 0
     wait_for(lambda: (shim.workspace / "later").is_dir(), "a listing after it went")
-    done = session.run(f"touch {ran}", shim=shim, cwd=shim.workspace / "going")
-    gone = f"{session.facts['folder']}/going"
+    done = session.run(f"touch {ran}", shim=shim, cwd=shim.workspace / "gôing")
+    gone = f"{session.facts['folder']}/gôing"
     assert done.returncode == 125
     assert f"the folder '{gone}' is not there on the target; it did not run".encode() in done.stderr
     assert not ran.exists()
