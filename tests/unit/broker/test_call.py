@@ -23,6 +23,7 @@ def test_what_nobody_foresaw_is_answered_and_recorded(tmp_path: Path, error: Exc
     broker: Any = SimpleNamespace(
         session=Session(name="t", target="box", created=datetime.now(UTC)),
         audit=AuditLog(tmp_path / "audit.jsonl"),
+        check_session=lambda: None,
         connect_facts=lambda: None,
         folder="/srv",
         pool=SimpleNamespace(take=take),
