@@ -132,6 +132,8 @@ def _environment() -> dict[str, str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("BASH_ENV", "ENV", "PYTHONPATH", "PYTHONHOME")}
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
     environment["PATH"] = os.pathsep.join(f for f in folders if not is_shim(os.path.join(f or ".", "bash")))
+    if is_shim(environment.get("SHELL", "")):
+        del environment["SHELL"]  # ssh_config's commands are run by it
     environment["HOME"] = str(operator_home())
     return environment
 

@@ -80,12 +80,11 @@ def ssh_environment(
     environment: Mapping[str, str], agent_socket: str | None, askpass: Path, socket: Path
 ) -> dict[str, str]:
     """What ssh runs with: ENVIRONMENT, which its proxies and providers may need, and reach's own way to ask."""
-    kept = {name: value for name, value in environment.items() if name not in ("SSH_AUTH_SOCK", "SHELL")}
+    kept = {name: value for name, value in environment.items() if name != "SSH_AUTH_SOCK"}
     if agent_socket:
         kept["SSH_AUTH_SOCK"] = agent_socket
     return {
         **kept,
-        "SHELL": "/bin/sh",
         "SSH_ASKPASS": os.fspath(askpass),
         "SSH_ASKPASS_REQUIRE": "force",
         "DISPLAY": kept.get("DISPLAY") or "reach",  # before OpenSSH 8.4 there is no asking without one

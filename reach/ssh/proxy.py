@@ -88,7 +88,7 @@ class CommandStream:
     """
 
     def __init__(self, command: str) -> None:
-        """Start COMMAND by `exec` in a shell, as ssh does.
+        """Start COMMAND by `exec` in the operator's shell, as ssh does.
 
         Raises: OSError.
         """
@@ -98,7 +98,7 @@ class CommandStream:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", f"exec {command}"],
+                [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {command}"],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=self._stderr,

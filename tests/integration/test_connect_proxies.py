@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -197,6 +198,16 @@ def test_proxy_command_is_read_by_a_shell_and_ended_with_the_connection(
     assert eventually(lambda: is_dead(pid))
 
 
+def test_proxy_command_is_read_by_the_operators_shell(
+    network: Network, gate: Sshd, far: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network.add(gate)
+    monkeypatch.setenv("SHELL", shutil.which("bash") or "")
+    far_by(f"$'\\163\\163\\150' -F {network.config} -W %h:%p gate", network, far)
+    with connected(network.config, alias="far") as transport:
+        assert output_of(transport, "uname -n").strip() == far.hostname
+
+
 def test_proxy_command_that_fails_is_quoted(network: Network, far: Sshd, login_transport: str) -> None:
     far_by("sh -c 'printf \"no way \\033[2J\" >&2; exit 3'", network, far)
     with pytest.raises(ConnectError, match=r"far .* by its ProxyCommand: no way ") as error:
@@ -208,7 +219,7 @@ def test_proxy_command_that_fails_is_quoted(network: Network, far: Sshd, login_t
 
 def test_proxy_command_that_is_not_there_is_named(network: Network, far: Sshd) -> None:
     far_by("/no/such/command", network, far)
-    with pytest.raises(ConnectError, match=r"/no/such/command: not found"):
+    with pytest.raises(ConnectError, match=r"by its ProxyCommand: .*/no/such/command"):
         connected(network.config, alias="far").__enter__()
 
 

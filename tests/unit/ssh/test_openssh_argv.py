@@ -112,11 +112,11 @@ def test_a_jump_host_is_gone_through_by_an_ssh_that_is_called_as_carefully(tmp_p
 
 
 def test_the_environment_has_our_way_to_ask_and_not_the_operators(tmp_path: Path) -> None:
-    given = {"SSH_ASKPASS": "/theirs", "SSH_AUTH_SOCK": "/theirs", "SHELL": "/shim/bash", "KRB5CCNAME": "k"}
+    given = {"SSH_ASKPASS": "/theirs", "SSH_AUTH_SOCK": "/theirs", "SHELL": "/bin/zsh", "KRB5CCNAME": "k"}
     made_of = ssh_environment(given, "/agent", Path("/ask"), Path("/socket"))
     assert made_of["SSH_AUTH_SOCK"] == "/agent"
     assert made_of["SSH_ASKPASS"] == "/ask"
-    assert made_of["SHELL"] == "/bin/sh"
+    assert made_of["SHELL"] == "/bin/zsh"
     assert made_of["KRB5CCNAME"] == "k"
     assert "SSH_AUTH_SOCK" not in ssh_environment(given, None, Path("/ask"), Path("/socket"))
     assert os.environ.get("SSH_ASKPASS") != "/ask"
