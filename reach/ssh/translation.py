@@ -66,7 +66,8 @@ def _from_ssh_exception(error: paramiko.SSHException, what: str, connecting: boo
     if isinstance(error, IncompatiblePeer):
         return ConnectError(
             f"{what}: no algorithm in common with the server ({_after_peer(text)})",
-            fix="see `ssh -vv`; widen Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms in ssh_config",
+            fix="choose --transport openssh, whose ssh may have one; or widen Ciphers, MACs, KexAlgorithms or "
+            "HostKeyAlgorithms in ssh_config",
         )
     if isinstance(error, paramiko.AuthenticationException):
         return AuthenticationError(f"{what}: {text}")

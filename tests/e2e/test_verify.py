@@ -140,7 +140,7 @@ sleep 600 & echo $! >{tmp_path}/a; setsid sh -c 'echo $$ >{tmp_path}/b; exec sle
     code, result = verify("--binary", str(wrapper(script)), "--timeout", "2")
     assert (code, result["verdict"]) == (3, "error")
     assert "did not end within 2 s" in result["detail"]
-    assert all(is_dead(int((tmp_path / name).read_text())) for name in "ab")
+    assert eventually(lambda: all(is_dead(int((tmp_path / name).read_text())) for name in "ab"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -163,7 +163,7 @@ def test_a_verify_that_is_interrupted_leaves_nothing(
         process.send_signal(number)
         process.communicate(timeout=RUN_TIMEOUT_S)
     assert process.returncode == 130
-    assert is_dead(int((tmp_path / "a").read_text()))
+    assert eventually(lambda: is_dead(int((tmp_path / "a").read_text())))
     assert list((tmp_path / "tmp").iterdir()) == []
     assert _launches(session) == launches
 

@@ -112,8 +112,9 @@ def test_algorithms_that_leave_nothing_are_a_configuration_error(
 def test_server_with_no_algorithm_in_common_is_said_to_be_one(make_sshd: Callable[..., Sshd], tmp_path: Path) -> None:
     server = make_sshd({"Ciphers": "aes256-ctr"})
     config = write_config(tmp_path / "config", server, {"Ciphers": "aes128-ctr"})
-    with pytest.raises(ConnectError, match=f"box .*port {server.port}: no algorithm in common.*ciphers"):
+    with pytest.raises(ConnectError, match=f"box .*port {server.port}: no algorithm in common.*ciphers") as raised:
         attempt(config)
+    assert "--transport openssh" in raised.value.fix
 
 
 def config_to(tmp_path: Path, port: int, *lines: str) -> Path:

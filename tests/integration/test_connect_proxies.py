@@ -227,7 +227,7 @@ def test_proxy_command_that_says_nothing_is_given_up_and_ended(network: Network,
     network.add(far, f"ProxyCommand sh -c 'echo $$ >{tmp_path}/pid; sleep 600; :'", "ConnectTimeout 1")
     with pytest.raises(ConnectError):
         connected(network.config, alias="far").__enter__()
-    assert is_dead(int((tmp_path / "pid").read_text()))
+    assert eventually(lambda: is_dead(int((tmp_path / "pid").read_text())))
 
 
 def test_end_of_the_proxy_command_ends_the_connection(network: Network, gate: Sshd, far: Sshd, tmp_path: Path) -> None:

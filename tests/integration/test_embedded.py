@@ -416,7 +416,7 @@ def test_end_kills_all_that_was_started_without_a_namespace_too(tmp_path: Path) 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert is_dead(int(done.stdout))
+    assert eventually(lambda: is_dead(int(done.stdout)))
 
 
 def test_folder_that_holds_anything_is_left_as_it_is(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_probe_that_lives_is_left_alone_whoever_asks(temporary: Path) -> None:
         assert own.is_dir()
         process.communicate("")
         assert not folder.exists()
-        assert is_dead(child)
+        assert eventually(lambda: is_dead(child))
 
 
 @pytest.mark.root

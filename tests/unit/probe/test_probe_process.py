@@ -47,14 +47,14 @@ def test_at_the_time_limit_everything_is_killed_that_was_started(tmp_path: Path)
         ended = process.wait(0.2)
     assert ended.timed_out
     assert "did not end" in ended.how
-    assert all(is_dead(int((tmp_path / name).read_text())) for name in "ab")
+    assert eventually(lambda: all(is_dead(int((tmp_path / name).read_text())) for name in "ab"))
 
 
 def test_what_outlives_the_harness_is_killed_too(tmp_path: Path) -> None:
     with start("sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! >a", cwd=tmp_path) as process:
         ended = process.wait(60)
     assert ended.exit_code == 0
-    assert is_dead(int((tmp_path / "a").read_text()))
+    assert eventually(lambda: is_dead(int((tmp_path / "a").read_text())))
 
 
 def test_a_process_of_another_run_is_left_alone() -> None:
