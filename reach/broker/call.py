@@ -69,6 +69,7 @@ class ServedCall:
         self._folder = b""
         self._worker: Worker | None = None
         self._side_file: SideFile | None = None
+        self._out: Sink | None = None
         self._is_sent = False
         """Whether any of the command may have reached the target: from then on nothing says that it did not run."""
         self._time, self._started = now(), time.monotonic()
@@ -185,7 +186,7 @@ class ServedCall:
         waiting = self._descriptors
         source = Source(waiting.pop(0))
         held.callback(source.close)
-        out = Sink(waiting.pop(0))
+        out = self._out = Sink(waiting.pop(0))
         held.callback(out.close)
         if streams.pty or streams.merged:
             err = out
@@ -261,8 +262,8 @@ class ServedCall:
                 return _failure(f"{reason}; it did not run"), {"outcome": "refused", "reason": reason}
             return _failure(f"{reason}; it may have run"), {"outcome": "unknown", "reason": reason}
         if exited is not None and is_whole:
-            if exited.status == 0 and course.output_failure:
-                reason = f"it ran, but not all of its output could be written here: {course.output_failure}"
+            if exited.status == 0 and self._out and self._out.failure:
+                reason = f"it ran, but not all of its output could be written here: {self._out.failure}"
                 return _failure(reason), {"outcome": "exited", "exit_status": 0, "reason": reason}
             if exited.status is not None:
                 return Answer.STATUS + bytes([exited.status]), {

@@ -50,8 +50,6 @@ class Course:
     bytes_err: int = 0
     side: bytes | None = None
     """What the harness's wrapper wrote to its side file."""
-    output_failure: str = ""
-    """Why some of the output could not be written on this machine: the error's name."""
 
     @property
     def is_over(self) -> bool:
@@ -179,7 +177,6 @@ class Relay:
                 was_broken = sink.is_broken
                 written = sink.write(waiting[0])
                 if sink.is_broken and not was_broken:
-                    self.course.output_failure = sink.failure
                     self._stop_output(stream)
                 if not written:
                     break

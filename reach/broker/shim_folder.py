@@ -13,6 +13,7 @@ import shim
 from reach.paths import Paths, ensure_private_dir, write_private
 from reach.session import SessionStore
 from reach.session.launch import launch_folder
+from reach.session.store import SHIM_CODE_FOLDER, SHIM_FOLDER
 from shim.local_shell import SHIM_MARK
 
 MAX_SHEBANG_BYTES = 120
@@ -27,7 +28,7 @@ def install_shim(paths: Paths, session_name: str, launch_id: str | None = None) 
     session = SessionStore(paths).load(session_name)
     code = _install_code(paths, session_name)
     owner = launch_folder(paths, session_name, launch_id) if launch_id else paths.session_state(session_name)
-    folder = ensure_private_dir(owner / "bin")
+    folder = ensure_private_dir(owner / SHIM_FOLDER)
     path = folder / "bash"
     content = _shim_file(paths, session_name, session.target, launch_id or "", code)
     if not path.exists() or path.read_bytes() != content:
@@ -40,7 +41,7 @@ def _install_code(paths: Paths, session_name: str) -> Path:
     """Copy the shim's modules, compiled, into the session's folder: a new reach must not change a running one."""
     sources = sorted(Path(shim.__file__).parent.glob("*.py"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + sys.version.encode()).hexdigest()
-    library = ensure_private_dir(ensure_private_dir(paths.session_state(session_name) / "lib") / digest[:16])
+    library = ensure_private_dir(ensure_private_dir(paths.session_state(session_name) / SHIM_CODE_FOLDER) / digest[:16])
     package = ensure_private_dir(library / "shim")
     bundle = library / BUNDLE
     if not bundle.exists():

@@ -22,8 +22,8 @@ from reach.session.record import RecordError, encode_record, load_json, parse_re
 from reach.target import Target, parse_target
 
 MAX_NUMBERED_VARIANTS = 1000
-SHIM_FOLDERS = ("bin", "lib")
-"""Of a session's own shim: its file, and its code."""
+SHIM_FOLDER, SHIM_CODE_FOLDER = "bin", "lib"
+"""Below a session's state: its own shim, and the code of all its shims."""
 
 
 class SessionStore:
@@ -128,7 +128,7 @@ class SessionStore:
         for kept in sorted(folder.iterdir(), key=lambda each: each.name == "session.json"):  # the file last
             if kept.is_symlink() or not kept.is_dir():
                 kept.unlink()
-            elif kept.name not in SHIM_FOLDERS:
+            elif kept.name not in (SHIM_FOLDER, SHIM_CODE_FOLDER):
                 shutil.rmtree(kept)
         if not any(folder.iterdir()):
             folder.rmdir()

@@ -15,6 +15,7 @@ from reach.ssh.expansion import Expansion
 from reach.ssh.revoked_keys import is_krl
 
 _PROBE_TIMEOUT_S = 0.5
+_KLIST_TIMEOUT_S = 5.0
 
 
 def unsupported_settings(
@@ -87,7 +88,12 @@ def _is_set(options: Options, keyword: str) -> bool:
 def _has_ticket() -> bool:
     """Whether the operator's Kerberos tickets, if there are any, are still good. Source: klist(1), -s."""
     klist = shutil.which("klist")
-    return klist is not None and subprocess.run([klist, "-s"], stdin=subprocess.DEVNULL).returncode == 0
+    if klist is None:
+        return False
+    try:
+        return subprocess.run([klist, "-s"], stdin=subprocess.DEVNULL, timeout=_KLIST_TIMEOUT_S).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):  # a cache may be a service that does not answer
+        return False
 
 
 def _is_live_socket(path: Path) -> bool:
